@@ -93,14 +93,9 @@ class Engine(Protocol):
     """Translates any number of sentences."""
 
     def translate_ids(
-        self,
-        sources: TokenIds,
-        config: SearchConfig,
-        *,
-        prefixes: TokenIds | None = None,
-        constraints: Sequence[Sequence[Constraint]] | None = None,
-        scored: bool = True,
-    ) -> list[tuple[Hypothesis, ...]]:
+        self, sources: TokenIds, config: SearchConfig, *, prefixes: TokenIds | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None, scored: bool = True,
+    ) -> list[tuple[Hypothesis, ...]]:  # fmt: skip
         """Finds hypotheses of each source (token ids without end-of-sentence), in the order of the sources, best first
         or, for sampling, in the order of the draws: at most ``config.n_best`` of each, or ``config.consensus.samples``
         to choose from. Hypotheses begin with their source's prefix and meet each of its constraints; neither counts
@@ -305,7 +300,7 @@ class Translator:
         found = self._search(searched, self.search, scored)
         if self.terminology is not None:
             found = self.terminology.revised(self, searched, found)
-        elif self.search.numbers and any(map(KEPT.search, searched.texts)):
+        elif self.search.numbers and any(map(KEPT.search, [*searched.texts, *(a.text for row in found for a in row)])):
             found = plugins.find("parts", "numbers", "search.numbers")(self, searched, found)
         translations: list[tuple[Translation, ...]] = [
             (Translation("", 0.0, 0.0, parts=((text, ""),)),) for text in sentences
@@ -373,15 +368,9 @@ class Translator:
               first_line: int = ..., text: bool = ...) -> Results[Alignment]: ...  # fmt: skip
     @library
     def align(
-        self,
-        sources: str | Iterable[str],
-        targets: str | Iterable[str],
-        *,
-        level: Level = "word",
-        method: Method = "attention",
-        first_line: int = 1,
-        text: bool = False,
-    ) -> Alignment | Results[Alignment]:
+        self, sources: str | Iterable[str], targets: str | Iterable[str], *, level: Level = "word", method: Method =
+        "attention", first_line: int = 1, text: bool = False,
+    ) -> Alignment | Results[Alignment]:  # fmt: skip
         """Aligns a pair, or each of several pairs, by one method; see ``nmt.translator.aligner.Aligner.align``."""
         from nmt.alignment.request import AlignmentRequest
 

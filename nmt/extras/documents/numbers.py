@@ -1,20 +1,20 @@
 """Numbers, codes, URLs and e-mail addresses that a translation has lost, as terms that it should have.
 
 A translation has a number if it has the same digits, whatever separates them: 1,000.50 is 1.000,50, and 8:30 is 8.30,
-but 3,14 is not 31,4. It also has those of ``nmt.data.number_words`` that are words of its language. In another
-language, a number up to 12 counts as lost only where the translation has another number instead. A code is a word of
-Latin letters with digits in it, such as A4; other letters beside digits, as in 我有3只狗, are words of their own.
-Digits before a Chinese or Korean unit (5万, 50,000), month (3月, March) or time (3時, 15:00) are no number by
-themselves; in a translation they may be any number.
+but 3,14 is not 31,4. It also has those of ``nmt.data.number_words`` that are words of its language, and a 1 for each
+word for 1, such as an article, that the source does not have, too. In another language, a number up to 12 counts as
+lost only where the translation has another number instead. A code is a word of Latin letters with digits in it, such as
+A4; other letters beside digits, as in 我有3只狗, are words of their own. Digits before a Chinese or Korean unit (5万,
+50,000), month (3月, March) or time (3時, 15:00) are no number by themselves; in a translation they may be any number.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from nmt.data.number_words import BEGINNINGS, WORDS, usual_digits
+from nmt.data.number_words import BEGINNINGS, NEGATION, ONES, OTHERS, WORDS, usual_digits
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import ITEM
 from nmt.extras.documents.number_formats import NUMBER, written
@@ -49,27 +49,32 @@ _EQUALS = ("=", "≠", "≤", "≥")
 _COMMAS = (",", ";", "/", "-", "–")
 """Signs between the numbers of a list or range."""
 
+_ROMAN = re.compile(r"\b(?:[IVXLCDM]{2,}|[VX])\b")
+_WORD_BEFORE = re.compile(r"([^\W\d_]++)(?=(\s++[^\W_])?)")
+"""A word, and the first character of the next one if nothing is between them."""
+
 _GROUP = re.compile(r"[^\W_]++")
 _NUMERAL = re.compile(r"-?[\d¼-¾⅐-⅞]")
 _EXCHANGED = str.maketrans(",.", ".,")
 
 
 def lost_items(
-    source: str, translation: str, language: str | None = None, formats: Mapping[str, str] | None = None,
-    *, source_language: str | None = None, articles: bool = False,
+    source: str, translation: str, languages: Sequence[str | None] = (None, None),
+    formats: Mapping[str, str] | None = None, *, articles: bool = False, said: bool = False,
 ) -> list[Occurrence]:  # fmt: skip
-    """Finds what a translation of a source into a language, such as "en", has lost; with ``articles`` also a 1 that may
-    be an article, and other small numbers that may be words. A number word that translates one of the source's language
-    does not stand for digits of the source. A number may be written as in the source, or in the digits 0 to 9, and then
-    also in the ``formats`` of ``learn``, or if there are none, with commas in place of points and the other way around,
-    unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
+    """Finds what a translation of a source has lost, with ``languages`` such as ("de", "en"); with ``articles`` also a
+    1 that may be an article, and other small numbers that may be words. With ``said``, a word for a number that
+    translates such a word does not stand for digits of the source. A number may be written as in the source, or in the
+    digits 0 to 9, and then also in the ``formats`` of ``learn``, or if there are none, with commas in place of points
+    and the other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
     if not KEPT.search(source):
         return []
-    own_code, code = ((each or "").split("-")[0] for each in (source_language, language))
-    own, known = WORDS.get(own_code, {}), WORDS.get(code, {})
+    own, code = map(_code, languages)
+    known, source_words = WORDS.get(code, {}), _CODE_OR_NUMBER.findall(source)
     words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", _MINUS.sub(" -", translation)))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
-    free -= _said(_CODE_OR_NUMBER.findall(source), own) & _said(words, known)
+    if said:
+        free -= _said(source_words, WORDS.get(own, {})) & _said(words, known)
     addresses = [item for item in ITEM.finditer(source) if item.lastgroup in _ADDRESSES]
     lost = [Occurrence(Term(item[0], (item[0],)), item.span()) for item in addresses if item[0] not in translation]
     rest = without_addresses(source)
@@ -92,14 +97,36 @@ def lost_items(
     if articles or any(count and _NUMERAL.match(key) and _NUMERAL.match(key[-1]) for key, count in free.items()):
         return lost
     small = {"1"} if known else {str(number) for number in range(MAX_WORD + 1)}  # 1 may be an article
-    ones = tuple(word for word, fact in BEGINNINGS.get(code, {}).items() if fact == "1")
-    may_list = bool(ones) and not any(word.lower().startswith(ones) for word in words)
-    return [each for each in lost if each.term.targets[0] not in small or _is_value(source, *each.span, may_list)]
+    ones = _ones(translation, code)
+    may_list = bool(known) and not ones["1"]
+    said_1 = [each for each in lost if each.term.targets[0] in small and not _is_value(source, *each.span, may_list)]
+    if known:  # by each word for 1 that does not translate another one
+        del said_1[max(ones.total() - _ones(source, own).total(), 0) :]
+    return [each for each in lost if each not in said_1]
+
+
+def _code(language: str | None) -> str:
+    """Returns the language without its country, such as "en" of "en-GB"; nothing if there is none."""
+    return (language or "").split("-")[0]
+
+
+def may_count(text: str, language: str | None) -> bool:
+    """Returns True if a text may have a number in words, or in Roman numerals: for all texts of unknown languages."""
+    code, words = _code(language), re.findall(r"[^\W\d_]+", text.lower())
+    facts = {word: fact for kind in (BEGINNINGS, OTHERS, WORDS) for word, fact in kind.get(code, {}).items()}
+    numbers = tuple(word for word, fact in facts.items() if fact not in ("1", NEGATION))
+    return not facts or bool(_ROMAN.search(text)) or any(w.startswith(numbers) or w.endswith(numbers) for w in words)
 
 
 def _said(words: Iterable[str], known: Mapping[str, str]) -> Counter[str]:
     """Counts the numbers that words of a language stand for."""
     return Counter(known[word.lower()] for word in words if word.lower() in known)
+
+
+def _ones(text: str, language: str) -> Counter[str]:
+    """Counts the words of a text that stand for 1, and the articles."""
+    facts = ((ONES.get(language, {}).get(word.lower()), rest) for word, rest in _WORD_BEFORE.findall(text))
+    return Counter(fact for fact, rest in facts if fact == "1" or (fact == "article" and rest))
 
 
 def _is_value(text: str, begin: int, end: int, may_list: bool) -> bool:

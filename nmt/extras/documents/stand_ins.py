@@ -61,8 +61,11 @@ def with_stand_ins(
     by the indices of the sentences, and then also in place of whole expressions. Yields the translations in which
     digits appear once, with the numbers in their place, in each way of writing them, and the index of each. If
     ``forced`` is "digits" or "words", translations have these digits, as part of a word or not, or as words, and no
-    others."""
-    choices = [
+    others; of a sentence that has lost nothing, none at all."""
+    choices: list[tuple[int, list[tuple[Occurrence, str]]]] = [
+        (row, []) for row, of_row in lost.items() if forced == "digits" and not of_row
+    ]
+    choices += [
         (row, pairs)
         for row, of_row in lost.items()
         for items in (of_row, _with_expressions(sentences.texts[row], of_row))
@@ -87,7 +90,7 @@ def with_stand_ins(
         for text, _ in ranked:
             found = {span: each.term.targets for each, digit in pairs if (span := _span(text, digit, language))}
             variants = dict.fromkeys(tuple(each[index % len(each)] for each in found.values()) for index in range(3))
-            yield from ((row, spliced(text, found, variant)) for variant in variants if found)
+            yield from ((row, spliced(text, found, variant)) for variant in variants if found or not pairs)
 
 
 @lru_cache(maxsize=8)

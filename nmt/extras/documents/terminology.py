@@ -39,7 +39,7 @@ from nmt.evaluation.perplexity import token_log_probs
 from nmt.extras.decoding.phrases import shortest
 from nmt.extras.documents.glossary import Glossary, Occurrence, Words, find_variants, read_glossary
 from nmt.extras.documents.number_formats import read_formats, rewritten
-from nmt.extras.documents.numbers import lost_items
+from nmt.extras.documents.numbers import lost_items, may_count
 from nmt.extras.documents.replacement import with_terms
 from nmt.extras.documents.stand_ins import BEAM, searched, with_stand_ins
 from nmt.search.config import SearchConfig, constrains
@@ -138,11 +138,11 @@ class GlossaryTerminology:
         languages = trained.experiment.language_names or (None, translator.search.to)
         lost = partial(_lost, translator.search, languages, formats)
         numbers = list(map(lost, sentences.texts, found, terms))
-        occurrences = [[*of_glossary, *lost] for of_glossary, lost in zip(terms, numbers, strict=True)]
+        occurrences = [[*of_glossary, *(lost or ())] for of_glossary, lost in zip(terms, numbers, strict=True)]
         lacking = {
             row: of_sentence
             for row, of_sentence in enumerate(occurrences)
-            if numbers[row] or not all(_has_all(text, of_sentence) for text, _ in found[row])
+            if numbers[row] is not None or not all(_has_all(text, of_sentence) for text, _ in found[row])
         }
         if not lacking:
             return list(found)
@@ -160,9 +160,10 @@ class GlossaryTerminology:
         standing = defaultdict[int, list[Candidate]](list)
         for forced in (None, "digits", "words"):
             left = {
-                row: lost(sentences.texts[row], found[row], terms[row], forced is not None)
+                row: lost(sentences.texts[row], found[row], terms[row], forced is not None) or []
                 for row in rows
-                if numbers[row] and all(_wrong(sentences.texts[row], text, languages) for text, _ in standing[row])
+                if numbers[row] is not None
+                and all(_wrong(sentences.texts[row], text, languages) for text, _ in standing[row])
             }
             through_digits = dict.fromkeys(with_stand_ins(translator, sentences, left, languages[1], forced))
             for row, candidates in _rescored(translator, sentences, list(through_digits)).items():
@@ -222,16 +223,19 @@ class GlossaryTerminology:
 def _lost(
     search: SearchConfig, languages: Sequence[str | None], formats: Mapping[str, str], source: str,
     ranked: Sequence[Candidate], terms: Sequence[Occurrence], is_all: bool = False,
-) -> list[Occurrence]:  # fmt: skip
+) -> list[Occurrence] | None:  # fmt: skip
     """Finds what the best translation of a source has lost, outside of terms; or all that it should have, if ``is_all``
-    or it has a number that is not in the source, nor one of its words. Markup has its own way of keeping it."""
+    or it has a number that is not in the source, nor one of its words; None if all is right. Markup has its own way of
+    keeping it."""
     if not search.numbers or search.markup or not ranked:
-        return []
-    lost, spans = lost_items(source, ranked[0].text, languages[1], formats), [span for _, span in terms]
+        return None
+    lost, spans = lost_items(source, ranked[0].text, languages, formats), [span for _, span in terms]
     has_words = (languages[0] or "").split("-")[0] in WORDS
-    if is_all or (has_words and not lost and _invented(source, ranked[0].text, languages)):
-        lost = lost_items(source, "", languages[1], formats, articles=True)
-    return [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
+    invents = has_words and not lost and bool(_invented(source, ranked[0].text, languages))
+    if is_all or invents:
+        lost = lost_items(source, "", languages, formats, articles=True)
+    outside = [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
+    return outside if outside or (invents and not lost and not may_count(source, languages[0])) else None
 
 
 def _with_numbers(
@@ -250,12 +254,12 @@ def _with_numbers(
 
 def _wrong(source: str, text: str, languages: Sequence[str | None]) -> int:
     """Counts what a translation has lost, and what its source does not have."""
-    return len(lost_items(source, text, languages[1])) + len(_invented(source, text, languages))
+    return len(lost_items(source, text, languages)) + len(_invented(source, text, languages))
 
 
 def _invented(source: str, text: str, languages: Sequence[str | None]) -> list[Occurrence]:
     """Finds what a translation has and its source does not."""
-    return lost_items(text, source, languages[0], source_language=languages[1])
+    return lost_items(text, source, languages[::-1], said=True)
 
 
 def _constraints(

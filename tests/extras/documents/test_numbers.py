@@ -10,10 +10,10 @@ import pytest
 
 from nmt.extras.documents import terminology
 from nmt.extras.documents.glossary import Glossary
-from nmt.extras.documents.numbers import lost_items
+from nmt.extras.documents.numbers import lost_items, may_count
 from nmt.extras.documents.terminology import GlossaryTerminology
 from nmt.search.hypothesis import Hypothesis
-from nmt.translator.translator import Candidate, EncodedSentences
+from nmt.translator.translator import Candidate, EncodedSentences, Translator
 from tests.workflows.runs import loaded
 
 
@@ -65,25 +65,57 @@ def test_what_is_lost(source: str, translation: str, lost: list[str]) -> None:
 
 
 def test_words_are_numbers_in_a_known_language() -> None:
-    found = [lost_items("3 Hunde", text, "en") for text in ("three dogs", "Three dogs", "two dogs", "dogs")]
+    found = [lost_items("3 Hunde", text, (None, "en")) for text in ("three dogs", "Three dogs", "two dogs", "dogs")]
     assert [len(lost) for lost in found] == [0, 0, 1, 1]
-    for source in ("1 Hund", "1. Mai", "1, ein Hund", "<b>1</b> Hund"):
-        assert not lost_items(source, "a dog", "en-GB")
+    for source in ("1 Hund", "1. Mai", "1, eine", "<b>1</b> Hund"):
+        assert not lost_items(source, "a dog", (None, "en-GB"))
     for source in ("wenn x = 1 ist", "x ≥1", "0 Hunde", "Wert 0"):  # no article is meant
-        assert len(lost_items(source, "a dog", "en")) == 1
+        assert len(lost_items(source, "a dog", (None, "en"))) == 1
     for source in ("0, 7, 1, …, n", "Schritte 1, 7 und 0", "1/7, 0", "0;7;1", "1 – 7; 0"):  # nor in a list
-        assert [each.term.source for each in lost_items(source, "0, 7 a", "en")] == ["1"]
+        assert [each.term.source for each in lost_items(source, "0, 7 a", (None, "en"))] == ["1"]
     for source, translation in (
         ("7, wenn 1 Hund bellt, 0", "0, 7 a dog"), ("1-2 Tage", "one to two days"),
         ("am 5. Mai 2020, 1 Woche danach", "on May 5, 2020, a week later"),
     ):  # fmt: skip
-        assert lost_items(source, translation, "en") == []
+        assert lost_items(source, translation, (None, "en")) == []
     assert lost_items("1, 3 und 5 sind", "one, three and five are") == []
-    assert not lost_items("0 Hunde", "zero dogs", "en")
+    assert not lost_items("0 Hunde", "zero dogs", (None, "en"))
     # a word that translates a word does not stand for digits
     for translation, count in (("two dogs in 2", 0), ("two dogs", 1), ("2 dogs in two", 0), ("two in two", 0)):
-        assert len(lost_items("zwei Hunde in 2", translation, "en", source_language="de")) == count
+        assert len(lost_items("zwei Hunde in 2", translation, ("de", "en"), said=True)) == count
     assert lost_items("عام ١٤٩٢", "in the year")[0].term.targets == ("1492", "١٤٩٢")
+
+
+@pytest.mark.parametrize(
+    ("languages", "source", "translation", "count"),
+    [
+        (("de", "en"), "die in Schritt 1 gewählten", "selected again", 1),  # without a word that may stand for it
+        (("de", "en"), "ein Hund in Zelle 1", "a dog in the cell", 1),  # "a" translates "ein"
+        (("de", "en"), "ein Hund und 1 Katze", "a dog and a cat", 0),
+        (("de", "en"), "1 Hund und 1 Katze", "a dog and the cat", 1),
+        (("de", "en"), "um 1 erhöht, es tritt ein.", "was raised. Once more", 1),
+        (("de", "en"), "Es tritt ein. 1 Hund", "It happens. A dog", 0),  # the prefix of a verb
+        (("en", "de"), "1 dog", "den ersten Hund", 0),
+        (("es", "fr"), "un perro en 1", "un chien dans la cellule", 1),
+        (("cs", "en"), "1 pes", "a dog", 0),
+    ],
+)
+def test_a_word_for_one_stands_for_digits_unless_it_translates_another(
+    languages: tuple[str, str], source: str, translation: str, count: int
+) -> None:
+    assert len(lost_items(source, translation, languages)) == count
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "may"),
+    [
+        ("de", "Ein Hund, einmal", False), ("de", "um halb drei", True), ("de", "Einundzwanzig Hunde", True),
+        ("de", "Ludwig XIV. kam", True), ("de", "Mitternacht", True), ("en", "I see a dog", False),
+        ("en", "the twelfth dog", True), ("fr", "un chien", False), ("tr", "bir", True), (None, "dog", True),
+    ],
+)  # fmt: skip
+def test_a_text_may_have_a_number_without_digits(language: str | None, text: str, may: bool) -> None:
+    assert may_count(text, language) is may
 
 
 def test_a_number_may_be_written_as_a_time_or_with_other_separators() -> None:
@@ -121,6 +153,17 @@ def test_a_translation_that_invents_a_number_is_searched_again(
     monkeypatch.setattr(terminology, "WORDS", {})  # where words of the source may be numbers, who knows
     (found,) = GlossaryTerminology(Glossary(())).revised(translator, sentences, [[Candidate(free, improbable)]])
     assert found[0].text == free
+
+
+@pytest.mark.parametrize(("source", "is_without"), [("Hund", True), ("zwei Hund", False)])
+def test_a_translation_of_no_number_has_none(
+    numbered: Path, source: str, is_without: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = Candidate("dog 17", Hypothesis((5,), -99.0, -99.0))
+    monkeypatch.setattr(Translator, "_search", Mock(return_value=[[free]]))
+    text = loaded(numbered).translate(source).text
+    assert (text == "dog 17") is not is_without
+    assert is_without is not any(map(str.isdecimal, text))
 
 
 @pytest.mark.parametrize("kind", ["prefixes", "constraints"])
