@@ -69,15 +69,9 @@ class Attention(nn.Module):
     """
 
     def __init__(
-        self,
-        config: AttentionConfig,
-        *,
-        query_size: int,
-        key_size: int,
-        value_size: int,
-        dropout: float = 0.0,
+        self, config: AttentionConfig, *, query_size: int, key_size: int, value_size: int, dropout: float = 0.0,
         causal: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """``dropout`` is the rate for the weights. If ``causal``, a query at position t sees keys up to position t
         only."""
         super().__init__()

@@ -31,15 +31,9 @@ class StoreWriter(contextlib.ExitStack):
     """
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        corpora: Sequence[StoredCorpus],
-        vocabulary_sizes: tuple[int, int],
-        keep_text: bool,
-        keep_links: bool = False,
-        keep_context: bool = False,
-    ) -> None:
+        self, folder: Path, *, corpora: Sequence[StoredCorpus], vocabulary_sizes: tuple[int, int], keep_text: bool,
+        keep_links: bool = False, keep_context: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         assert len(corpora) < 1 << 16
         folder.mkdir()

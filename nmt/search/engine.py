@@ -57,14 +57,9 @@ class TorchEngine:
 
     @torch.inference_mode()
     def translate_ids(
-        self,
-        sources: TokenIds,
-        config: SearchConfig,
-        *,
-        prefixes: TokenIds | None = None,
-        constraints: Sequence[Sequence[Constraint]] | None = None,
-        scored: bool = True,
-    ) -> list[tuple[Hypothesis, ...]]:
+        self, sources: TokenIds, config: SearchConfig, *, prefixes: TokenIds | None = None,
+        constraints: Sequence[Sequence[Constraint]] | None = None, scored: bool = True,
+    ) -> list[tuple[Hypothesis, ...]]:  # fmt: skip
         """See ``nmt.translator.translator.Engine``. Constraints need a beam search in one group without ``no_repeat``.
         Hypotheses always have scores."""
         assert not self.model.training
