@@ -25,9 +25,10 @@ the second part of a double one is missing."""
 BEGINNINGS = _by_word("beginnings")
 """Beginnings of words that may stand for a number or a negation as well."""
 ONES = _by_word("ones")
-"""Words that stand for 1: "article" for those that are articles before another word."""
+"""Words that stand for 1: always, or only with "before a word", as the articles a and ein, or "last", as once, where no
+other word follows without punctuation."""
 OTHERS = _by_word("others")
-"""Beginnings of further words that digits may stand for, such as hundred or noon."""
+"""Beginnings of further words that digits may translate, such as hundred or noon."""
 
 
 def usual_digits(text: str) -> str:

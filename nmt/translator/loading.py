@@ -164,14 +164,10 @@ class TrainedModel:
 
 
 def load_trained(
-    model: str | Path | None,
-    overrides: Sequence[str] = (),
-    *,
-    device: str = "auto",
-    precision: str = "auto",
+    model: str | Path | None, overrides: Sequence[str] = (), *, device: str = "auto", precision: str = "auto",
     prepare: Callable[[Seq2Seq[Any, Any], Compute], Seq2Seq[Any, Any]] | None = None,
     before_use: Callable[[], object] | None = None,
-) -> TrainedModel:
+) -> TrainedModel:  # fmt: skip
     """Loads a model for use, after ``prepare`` (by default ``for_inference``).
 
     ``model`` is a run directory (its best checkpoint, or the latest before the first validation), a checkpoint folder,

@@ -49,9 +49,11 @@ _EQUALS = ("=", "≠", "≤", "≥")
 _COMMAS = (",", ";", "/", "-", "–")
 """Signs between the numbers of a list or range."""
 
-_ROMAN = re.compile(r"\b(?:[IVXLCDM]{2,}|[VX])\b")
-_WORD_BEFORE = re.compile(r"([^\W\d_]++)(?=(\s++[^\W_])?)")
-"""A word, and the first character of the next one if nothing is between them."""
+_ROMAN = re.compile(r"\b(?:[VXLCDM]|[IVXLCDM]{2,}+|I(?!['’\s]++\w))\b")
+"""A Roman numeral; not I before another word."""
+
+_WORD_AND_NEXT = re.compile(r"([^\W\d_]++)(?=(\s++[^\W_])?)")
+"""A word, and the beginning of the next one if only white space is between them."""
 
 _GROUP = re.compile(r"[^\W_]++")
 _NUMERAL = re.compile(r"-?[\d¼-¾⅐-⅞]")
@@ -98,11 +100,12 @@ def lost_items(
         return lost
     small = {"1"} if known else {str(number) for number in range(MAX_WORD + 1)}  # 1 may be an article
     ones = _ones(translation, code)
-    may_list = bool(known) and not ones["1"]
-    said_1 = [each for each in lost if each.term.targets[0] in small and not _is_value(source, *each.span, may_list)]
-    if known:  # by each word for 1 that does not translate another one
-        del said_1[max(ones.total() - _ones(source, own).total(), 0) :]
-    return [each for each in lost if each not in said_1]
+    may_list = bool(known) and set(ones) <= {"before a word"}
+    in_words = [span for term, span in lost if term.targets[0] in small and not _is_value(source, *span, may_list)]
+    if known:  # as many as there are words for 1 that do not translate another one
+        del in_words[max(len(ones) - len(_ones(source, own)), 0) :]
+    spans = set(in_words)
+    return [each for each in lost if each.span not in spans]
 
 
 def _code(language: str | None) -> str:
@@ -115,7 +118,8 @@ def may_count(text: str, language: str | None) -> bool:
     code, words = _code(language), re.findall(r"[^\W\d_]+", text.lower())
     facts = {word: fact for kind in (BEGINNINGS, OTHERS, WORDS) for word, fact in kind.get(code, {}).items()}
     numbers = tuple(word for word, fact in facts.items() if fact not in ("1", NEGATION))
-    return not facts or bool(_ROMAN.search(text)) or any(w.startswith(numbers) or w.endswith(numbers) for w in words)
+    is_written = any(map(str.isnumeric, text)) or _ROMAN.search(text) is not None
+    return not facts or is_written or any(word.startswith(numbers) or word.endswith(numbers) for word in words)
 
 
 def _said(words: Iterable[str], known: Mapping[str, str]) -> Counter[str]:
@@ -123,10 +127,10 @@ def _said(words: Iterable[str], known: Mapping[str, str]) -> Counter[str]:
     return Counter(known[word.lower()] for word in words if word.lower() in known)
 
 
-def _ones(text: str, language: str) -> Counter[str]:
-    """Counts the words of a text that stand for 1, and the articles."""
-    facts = ((ONES.get(language, {}).get(word.lower()), rest) for word, rest in _WORD_BEFORE.findall(text))
-    return Counter(fact for fact, rest in facts if fact == "1" or (fact == "article" and rest))
+def _ones(text: str, language: str) -> list[str]:
+    """Finds the words of a text that stand for 1, and returns their facts in ``ONES``."""
+    facts = ((ONES.get(language, {}).get(word.lower()), rest) for word, rest in _WORD_AND_NEXT.findall(text))
+    return [fact for fact, rest in facts if fact in ("1", "before a word" if rest else "last")]
 
 
 def _is_value(text: str, begin: int, end: int, may_list: bool) -> bool:

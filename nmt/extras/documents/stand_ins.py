@@ -50,7 +50,9 @@ _HAS_DIGIT = re.compile(r"(?!<0x(?!3\d>)).*[0-9]", re.DOTALL)
 _NUMBER_OR_TIME = re.compile(r"(?!\d{1,2}\.\d{1,2}\.\d)[\d.,:]+")
 """A number or time, but not a date."""
 
-_DIGIT_OR_WORD = re.compile(r"(?<![\d.,:])\d(?!\d|[.,:]\d|(?:st|nd|rd)\b)|[^\W\d_]++")
+_DIGIT_OR_WORD = re.compile(r"(?<![\d.,:])\d(?!\d|[.,:]\d)|[^\W\d_]++")
+
+_ORDINAL = re.compile(r"(?<!\d)(\d++)(?:st|nd|rd|th)\b")
 
 
 def with_stand_ins(
@@ -61,7 +63,7 @@ def with_stand_ins(
     by the indices of the sentences, and then also in place of whole expressions. Yields the translations in which
     digits appear once, with the numbers in their place, in each way of writing them, and the index of each. If
     ``forced`` is "digits" or "words", translations have these digits, as part of a word or not, or as words, and no
-    others; of a sentence that has lost nothing, none at all."""
+    others. With "digits", sentences of which nothing was lost are translated without any digit."""
     choices: list[tuple[int, list[tuple[Occurrence, str]]]] = [
         (row, []) for row, of_row in lost.items() if forced == "digits" and not of_row
     ]
@@ -90,7 +92,14 @@ def with_stand_ins(
         for text, _ in ranked:
             found = {span: each.term.targets for each, digit in pairs if (span := _span(text, digit, language))}
             variants = dict.fromkeys(tuple(each[index % len(each)] for each in found.values()) for index in range(3))
-            yield from ((row, spliced(text, found, variant)) for variant in variants if found or not pairs)
+            for variant in variants if found or not pairs else ():
+                yield row, _ORDINAL.sub(_ordinal, spliced(text, found, variant))
+
+
+def _ordinal(match: re.Match[str]) -> str:
+    """Writes an English ordinal, whose digit stood for another number, as 1st, 2nd, 3rd, 4th or 11th."""
+    endings = {} if match[1][-2:-1] == "1" else {"1": "st", "2": "nd", "3": "rd"}
+    return match[1] + endings.get(match[1][-1], "th")
 
 
 @lru_cache(maxsize=8)
@@ -146,8 +155,7 @@ def _is_expression(run: str) -> bool:
 
 
 def _span(text: str, digit: str, language: str | None) -> Span | None:
-    """Finds the only place of a digit, or of a word for it, in a translation; None for English ordinals such as 2nd,
-    which would be wrong with most numbers."""
+    """Finds the only place of a digit, or of a word for it, in a translation."""
     known = WORDS.get((language or "").split("-")[0], {})
     matches = _DIGIT_OR_WORD.finditer(text)
     spans = [match.span() for match in matches if known.get(match[0].lower(), match[0]) == digit]

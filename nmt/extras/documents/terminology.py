@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import groupby
+from itertools import groupby, repeat
 from pathlib import Path
 from typing import Protocol
 
@@ -137,7 +137,9 @@ class GlossaryTerminology:
         terms = [self.glossary.find(text) for text in sentences.texts]
         languages = trained.experiment.language_names or (None, translator.search.to)
         lost = partial(_lost, translator.search, languages, formats)
-        numbers = list(map(lost, sentences.texts, found, terms))
+        given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
+        is_free = [not any(len(words[row]) for words in given) for row in range(len(found))]
+        numbers = list(map(lost, sentences.texts, found, terms, repeat(False), is_free))
         occurrences = [[*of_glossary, *(lost or ())] for of_glossary, lost in zip(terms, numbers, strict=True)]
         lacking = {
             row: of_sentence
@@ -150,9 +152,7 @@ class GlossaryTerminology:
         follows_word_V = follow_words(trained.tokenizers.target, trained.compute.device, last)
         translator = replace(translator, engine=replace(engine, follows_word_V=follows_word_V))
         found = list(found)
-        # a replacement could remove words of a prefix or constraint
-        given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
-        rows = [row for row in lacking if not any(len(words[row]) for words in given)]
+        rows = [row for row in lacking if is_free[row]]  # a replacement could remove words of a prefix or constraint
         spelt = {row: of_row for row, of_row in lacking.items() if terms[row] or row not in rows}
         constrained = self._constrained(translator, sentences, spelt)
         rejected = [(row, each) for row in rows for each in found[row] if not _has_all(each.text, lacking[row])]
@@ -222,20 +222,22 @@ class GlossaryTerminology:
 
 def _lost(
     search: SearchConfig, languages: Sequence[str | None], formats: Mapping[str, str], source: str,
-    ranked: Sequence[Candidate], terms: Sequence[Occurrence], is_all: bool = False,
+    ranked: Sequence[Candidate], terms: Sequence[Occurrence], is_all: bool = False, is_free: bool = True,
 ) -> list[Occurrence] | None:  # fmt: skip
     """Finds what the best translation of a source has lost, outside of terms; or all that it should have, if ``is_all``
-    or it has a number that is not in the source, nor one of its words; None if all is right. Markup has its own way of
-    keeping it."""
+    or it is free of given words and has a number that is not in the source, nor one of its words; nothing if it should
+    have none, and None if all is right. Markup has its own way of keeping it."""
     if not search.numbers or search.markup or not ranked:
         return None
     lost, spans = lost_items(source, ranked[0].text, languages, formats), [span for _, span in terms]
     has_words = (languages[0] or "").split("-")[0] in WORDS
-    invents = has_words and not lost and bool(_invented(source, ranked[0].text, languages))
-    if is_all or invents:
+    invented = _invented(source, ranked[0].text, languages) if has_words and is_free and not lost else []
+    if is_all or invented:
         lost = lost_items(source, "", languages, formats, articles=True)
     outside = [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
-    return outside if outside or (invents and not lost and not may_count(source, languages[0])) else None
+    # a code, such as DEC2BIN, may be the name of something
+    has_number = not lost and not all(each.term.source[0].isalpha() for each in invented)
+    return outside if outside or (has_number and not may_count(source, languages[0])) else None
 
 
 def _with_numbers(

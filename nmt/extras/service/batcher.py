@@ -168,14 +168,9 @@ class Batcher(threading.Thread):
     before the model is loaded wait."""
 
     def __init__(
-        self,
-        load: Callable[[], TranslatorEngine],
-        batching: Batching,
-        *,
-        on_ready: Callable[[], None] = lambda: None,
-        on_done: Callable[[Done], None] = lambda done: None,
-        on_end: Callable[[], None] = lambda: None,
-    ) -> None:
+        self, load: Callable[[], TranslatorEngine], batching: Batching, *, on_ready: Callable[[], None] = lambda: None,
+        on_done: Callable[[Done], None] = lambda done: None, on_end: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         """``on_ready``, ``on_done`` and ``on_end`` are called in the batcher's thread: when the model is loaded, after
         each batch, and when it ends."""
         super().__init__(name="model", daemon=True)

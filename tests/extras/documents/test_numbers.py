@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -98,6 +99,9 @@ def test_words_are_numbers_in_a_known_language() -> None:
         (("en", "de"), "1 dog", "den ersten Hund", 0),
         (("es", "fr"), "un perro en 1", "un chien dans la cellule", 1),
         (("cs", "en"), "1 pes", "a dog", 0),
+        (("de", "en"), "Nur 1 Mal.", "Only once.", 0),
+        (("en", "es"), "at 1", "a la una", 0),
+        (("cs", "en"), "prvního května", "May 1", 0),
     ],
 )
 def test_a_word_for_one_stands_for_digits_unless_it_translates_another(
@@ -111,7 +115,10 @@ def test_a_word_for_one_stands_for_digits_unless_it_translates_another(
     [
         ("de", "Ein Hund, einmal", False), ("de", "um halb drei", True), ("de", "Einundzwanzig Hunde", True),
         ("de", "Ludwig XIV. kam", True), ("de", "Mitternacht", True), ("en", "I see a dog", False),
-        ("en", "the twelfth dog", True), ("fr", "un chien", False), ("tr", "bir", True), (None, "dog", True),
+        ("en", "the twelfth dog", True), ("es", "veintidós perros", True), ("fr", "le onzième chien", True),
+        ("de", "Elisabeth I.", True), ("de", "Anzahl der m²", True), ("de", "Schritt ①", True), ("de", "三只狗", True),
+        ("es", "Es la una", False), ("cs", "čtyřech", True), ("fr", "un chien", False),
+        ("tr", "bir", True), (None, "dog", True),
     ],
 )  # fmt: skip
 def test_a_text_may_have_a_number_without_digits(language: str | None, text: str, may: bool) -> None:
@@ -155,14 +162,23 @@ def test_a_translation_that_invents_a_number_is_searched_again(
     assert found[0].text == free
 
 
-@pytest.mark.parametrize(("source", "is_without"), [("Hund", True), ("zwei Hund", False)])
+@pytest.mark.parametrize(
+    ("source", "free", "given", "is_without"),
+    [
+        ("Hund", "dog 17", {}, True),
+        ("zwei Hund", "dog 17", {}, False),
+        ("Hund", "dog DEC2BIN", {}, False),
+        ("Hund", "17 dog", {"prefixes": ["17"]}, False),
+        ("Hund 3", "17 dog 3", {"prefixes": ["17"]}, False),
+    ],
+)
 def test_a_translation_of_no_number_has_none(
-    numbered: Path, source: str, is_without: bool, monkeypatch: pytest.MonkeyPatch
+    numbered: Path, source: str, free: str, given: dict[str, Any], is_without: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    free = Candidate("dog 17", Hypothesis((5,), -99.0, -99.0))
-    monkeypatch.setattr(Translator, "_search", Mock(return_value=[[free]]))
-    text = loaded(numbered).translate(source).text
-    assert (text == "dog 17") is not is_without
+    found = Candidate(free, Hypothesis((5,), -99.0, -99.0))
+    monkeypatch.setattr(Translator, "_search", Mock(return_value=[[found]]))
+    (text,) = (each.text for each in loaded(numbered).translate([source], **given))
+    assert (text == free) is not is_without
     assert is_without is not any(map(str.isdecimal, text))
 
 

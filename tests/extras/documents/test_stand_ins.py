@@ -69,8 +69,8 @@ WORDS = dict(zip("23456789", ["two", "three", "four", "five", "six", "seven", "e
         ("{word} dogs", "en-GB", {"42 dogs"}),
         ("{word} dogs", None, set()),
         ("{digit}, dogs", None, {"42, dogs"}),
-        ("May {digit}th", "en", {"May 42th"}),
-        ("May {digit}rd", "en", set()),
+        ("May {digit}th", "en", {"May 42nd"}),
+        ("May {digit}rd", "en", {"May 42nd"}),
         ("{digit} of {digit} dogs", "en", set()),
         ("{digit} of {word} dogs", "en", set()),
         ("at {digit}:30, 1{digit}, {digit}.1", "en", set()),
@@ -84,6 +84,14 @@ def test_a_digit_must_appear_once(
         return translation.format(digit=text[-1], word=WORDS[text[-1]].title())
 
     assert {text for _, text in through(translate, "Hunde 42", language=language)} == expected
+
+
+@pytest.mark.parametrize(("number", "ordinal"), [("21", "21st"), ("112", "112th"), ("22", "22nd"), ("1003", "1003rd")])
+def test_an_english_ordinal_ends_as_its_number_does(through: Callable[..., Found], number: str, ordinal: str) -> None:
+    def translate(text: str) -> str:
+        return f"on the {text.split()[0][0]}th dog"
+
+    assert {text for _, text in through(translate, f"{number}. Hund")} == {f"on the {ordinal} dog"}
 
 
 def test_a_sentence_keeps_its_context_and_needs_free_digits(through: Callable[..., Found]) -> None:
