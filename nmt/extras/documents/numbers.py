@@ -148,7 +148,9 @@ def without_addresses(text: str) -> str:
 
 def _key(text: str) -> str:
     """Returns a number or word without its separators; a last one that is not before three digits becomes a point, and
-    a minus is a hyphen."""
+    so do all in a list or date, such as 1,2,3,4. A minus is a hyphen."""
     *groups, last = _GROUP.findall(usual_digits(text))
     minus = "" if text[0].isalnum() else "-"
-    return f"{minus}{''.join(groups)}{'.' if groups and last.isdecimal() and len(last) != 3 else ''}{last}"
+    point = "." if groups and last.isdecimal() and len(last) != 3 else ""
+    between = "" if all(len(group) == 3 for group in groups[1:]) else point
+    return f"{minus}{between.join(groups)}{point}{last}"
