@@ -34,6 +34,8 @@ TRIES = 3
 BEAM = 10
 """Minimum number of beams of a constrained search; it is doubled if ten or more subwords must be met, and so on."""
 
+MOST = 4
+"""Maximum number of translations of a sentence by each search, which ends the sooner the fewer they are."""
 
 _TAG = r"""</?[a-zA-Z][\w:.-]*+(?:\s++[\w:.-]++=(?:"[^"<>]*+"|'[^'<>]*+'|[^\s"'<>]++))*+\s*+/?>"""
 _LISTED = r"[A-Z]{0,3}\d[\d.,:;%]*+"
@@ -85,7 +87,7 @@ def with_stand_ins(
         beam = max(search.beam, BEAM if forced == "digits" else 2 * BEAM)
         # a model that is unsure goes on and on before it ends, unless that costs
         search = search.model_copy(update={"beam": beam, "length_penalty": 0.0, "repetition_margin": 100.0})
-    search = search.model_copy(update={"n_best": search.beam})
+    search = search.model_copy(update={"n_best": min(search.beam, MOST)})
     subwords = (each[: search.max_source_tokens] for each in trained.tokenizers.source.encode_batch(texts))
     encoded = EncodedSentences(texts, trained.prefixed(subwords, texts), None, constraints)
     for (row, pairs), ranked in zip(choices, searched(translator, encoded, search), strict=True):

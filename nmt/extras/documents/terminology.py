@@ -241,7 +241,7 @@ def _lost(
 
 
 def _with_numbers(
-    source: str, languages: Sequence[str | None], terms: Sequence[Occurrence],
+    source: str, languages: tuple[str | None, ...], terms: Sequence[Occurrence],
     free: Sequence[Candidate], others: Sequence[Candidate],
 ) -> list[Candidate]:  # fmt: skip
     """Puts those other translations first that have the terms and fewer wrong numbers than the best free one, sorted by
@@ -254,7 +254,8 @@ def _with_numbers(
     return distinct([*sorted(kept, key=lambda each: (wrong(each), -each.hypothesis.score)), *free])
 
 
-def _wrong(source: str, text: str, languages: Sequence[str | None]) -> int:
+@lru_cache(maxsize=1 << 12)
+def _wrong(source: str, text: str, languages: tuple[str | None, ...]) -> int:
     """Counts what a translation has lost, and what its source does not have."""
     return len(lost_items(source, text, languages)) + len(_invented(source, text, languages))
 
