@@ -46,9 +46,6 @@ MAX_WORD = 12
 _EQUALS = ("=", "≠", "≤", "≥")
 """Signs before numbers that are no words."""
 
-_COMMAS = (",", ";", "/", "-", "–")
-"""Signs between the numbers of a list or range."""
-
 _ROMAN = re.compile(r"\b(?:[VXLCDM]|[IVXLCDM]{2,}+|I(?!['’\s]++\w))\b")
 """A Roman numeral; not I before another word."""
 
@@ -99,11 +96,9 @@ def lost_items(
     if articles or any(count and _NUMERAL.match(key) and _NUMERAL.match(key[-1]) for key, count in free.items()):
         return lost
     small = {"1"} if known else {str(number) for number in range(MAX_WORD + 1)}  # 1 may be an article
-    ones = _ones(translation, code)
-    may_list = bool(known) and set(ones) <= {"before a word"}
-    in_words = [span for term, span in lost if term.targets[0] in small and not _is_value(source, *span, may_list)]
+    in_words = [span for term, span in lost if term.targets[0] in small and not _is_value(source, span[0])]
     if known:  # as many as there are words for 1 that do not translate another one
-        del in_words[max(len(ones) - len(_ones(source, own)), 0) :]
+        del in_words[max(_ones(translation, code) - _ones(source, own), 0) :]
     spans = set(in_words)
     return [each for each in lost if each.span not in spans]
 
@@ -127,18 +122,15 @@ def _said(words: Iterable[str], known: Mapping[str, str]) -> Counter[str]:
     return Counter(known[word.lower()] for word in words if word.lower() in known)
 
 
-def _ones(text: str, language: str) -> list[str]:
-    """Finds the words of a text that stand for 1, and returns their facts in ``ONES``."""
+def _ones(text: str, language: str) -> int:
+    """Counts the words of a text that stand for 1."""
     facts = ((ONES.get(language, {}).get(word.lower()), rest) for word, rest in _WORD_AND_NEXT.findall(text))
-    return [fact for fact, rest in facts if fact in ("1", "before a word" if rest else "last")]
+    return sum(fact in ("1", "before a word" if rest else "last") for fact, rest in facts)
 
 
-def _is_value(text: str, begin: int, end: int, may_list: bool) -> bool:
-    """Returns True if a number of a text follows a sign, or may stand in a list of numbers: it cannot be an article."""
-    before, after = text[max(0, begin - 9) : begin].rstrip(), text[end : end + 9].lstrip()
-    follows = before.endswith(_COMMAS) and before[-2:-1].isdigit() and not after[:1].isalnum()
-    is_listed = follows or (after.startswith(_COMMAS) and after[1:].lstrip()[:1].isdigit())
-    return before.endswith(_EQUALS) or (may_list and is_listed)
+def _is_value(text: str, begin: int) -> bool:
+    """Returns True if a number of a text follows an equals sign or the like."""
+    return text[max(0, begin - 9) : begin].rstrip().endswith(_EQUALS)
 
 
 def without_addresses(text: str) -> str:
