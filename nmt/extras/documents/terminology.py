@@ -245,13 +245,16 @@ def _with_numbers(
     free: Sequence[Candidate], others: Sequence[Candidate],
 ) -> list[Candidate]:  # fmt: skip
     """Puts those other translations first that have the terms and fewer wrong numbers than the best free one, sorted by
-    how many and by their scores."""
+    how many, by how many may be wrong, and by their scores."""
 
     def wrong(each: Candidate) -> int:
         return _wrong(source, each.text, languages)
 
+    def rank(each: Candidate) -> tuple[int, int, float]:  # a 1 is not invented if it may translate an article
+        return wrong(each), len(_invented(source, each.text, languages, articles=True)), -each.hypothesis.score
+
     kept = [each for each in others if wrong(each) < wrong(free[0]) and _has_all(each.text, terms)]
-    return distinct([*sorted(kept, key=lambda each: (wrong(each), -each.hypothesis.score)), *free])
+    return distinct([*sorted(kept, key=rank), *free])
 
 
 @lru_cache(maxsize=1 << 12)
@@ -260,9 +263,9 @@ def _wrong(source: str, text: str, languages: tuple[str | None, ...]) -> int:
     return len(lost_items(source, text, languages)) + len(_invented(source, text, languages))
 
 
-def _invented(source: str, text: str, languages: Sequence[str | None]) -> list[Occurrence]:
-    """Finds what a translation has and its source does not."""
-    return lost_items(text, source, languages[::-1], said=True)
+def _invented(source: str, text: str, languages: Sequence[str | None], *, articles: bool = False) -> list[Occurrence]:
+    """Finds what a translation has and its source does not, with ``articles`` also a 1 that may translate one."""
+    return lost_items(text, source, languages[::-1], said=True, articles=articles)
 
 
 def _constraints(

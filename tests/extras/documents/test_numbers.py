@@ -165,6 +165,13 @@ def test_a_translation_that_invents_a_number_is_searched_again(
     assert found[0].text == free
 
 
+def test_a_one_that_may_be_an_article_is_the_second_choice() -> None:
+    texts = {"dog 1, 42": -1.0, "a dog 42": -2.0, "dog 42 7": -0.1}
+    candidates = [Candidate(text, Hypothesis((5,), log_prob, log_prob)) for text, log_prob in texts.items()]
+    found = terminology._with_numbers("ein Hund und eine Katze 42", ("de", "en"), [], candidates[2:], candidates[:2])
+    assert [each.text for each in found] == ["a dog 42", "dog 1, 42", "dog 42 7"]
+
+
 @pytest.mark.parametrize(
     ("source", "free", "given", "is_without"),
     [
