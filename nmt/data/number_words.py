@@ -31,6 +31,11 @@ OTHERS = _by_word("others")
 """Beginnings of further words that digits may translate, such as hundred or noon."""
 
 
+def without_country(language: str | None) -> str:
+    """Returns the language as it is named here, such as "en" for "en-GB"; nothing if there is none."""
+    return (language or "").split("-")[0]
+
+
 def usual_digits(text: str) -> str:
     """Writes decimal digits of any script, such as those of Arabic, as 0 to 9, and its separators as . and ,"""
     text = text.replace("\u066b", ".").replace("\u066c", ",")

@@ -68,8 +68,7 @@ class TorchEngine:
         # a batch that keeps a CPU busy is too small for a GPU; on a CPU, greedy search was faster with half of a batch
         together, least = (1, 2) if self.compute.device.type == "cpu" else (ON_GPU, 1)
         batch_tokens = max(together * config.batch_tokens // max(hypotheses_per_sentence(config), least), 1)
-        given = [words for words in (prefixes, constraints) if words is not None]
-        has_given = [any(len(words[row]) for words in given) for row in range(len(sources))]
+        has_given = has_given_words(len(sources), prefixes, constraints)
         batches = length_batches([len(source) + 1 for source in sources], batch_tokens)
         parts = ([row for row in batch if has_given[row] is kind] for batch in batches for kind in (False, True))
         for rows in filter(None, parts):
@@ -114,6 +113,11 @@ class TorchEngine:
             if self.on_batch is not None:
                 self.on_batch(len(rows))
         return [of_sentence for of_sentence in hypotheses if of_sentence is not None]
+
+
+def has_given_words(count: int, *given: Sequence[Sequence[Any]] | None) -> list[bool]:
+    """Tells for each of a number of sentences whether any of the prefixes and constraints belongs to it."""
+    return [any(len(words[row]) for words in given if words is not None) for row in range(count)]
 
 
 def hypotheses_per_sentence(config: SearchConfig) -> int:

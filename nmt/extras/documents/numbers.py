@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from nmt.data.number_words import BEGINNINGS, NEGATION, ONES, OTHERS, WORDS, usual_digits
+from nmt.data.number_words import BEGINNINGS, NEGATION, ONES, OTHERS, WORDS, usual_digits, without_country
 from nmt.extras.documents.glossary import Occurrence, Term
 from nmt.extras.documents.markup import ITEM
 from nmt.extras.documents.number_formats import NUMBER, written
@@ -68,12 +68,12 @@ def lost_items(
     and the other way around, unless it is a version or an IP address; 6.52 Uhr also as 6:52."""
     if not KEPT.search(source):
         return []
-    own, code = map(_code, languages)
-    known, source_words = WORDS.get(code, {}), _CODE_OR_NUMBER.findall(source)
+    own, code = map(without_country, languages)
+    known = WORDS.get(code, {})
     words = _CODE_OR_NUMBER.findall(_DATE.sub(r"\1 \2 ", _MINUS.sub(" -", translation)))
     free = Counter([known.get(word.lower()) or _key(word) for word in words])
     if said:
-        free -= _said(source_words, WORDS.get(own, {})) & _said(words, known)
+        free -= _said(_CODE_OR_NUMBER.findall(source), WORDS.get(own, {})) & _said(words, known)
     addresses = [item for item in ITEM.finditer(source) if item.lastgroup in _ADDRESSES]
     lost = [Occurrence(Term(item[0], (item[0],)), item.span()) for item in addresses if item[0] not in translation]
     rest = without_addresses(source)
@@ -103,14 +103,9 @@ def lost_items(
     return [each for each in lost if each.span not in spans]
 
 
-def _code(language: str | None) -> str:
-    """Returns the language without its country, such as "en" of "en-GB"; nothing if there is none."""
-    return (language or "").split("-")[0]
-
-
 def may_count(text: str, language: str | None) -> bool:
     """Returns True if a text may have a number in words, or in Roman numerals: for all texts of unknown languages."""
-    code, words = _code(language), re.findall(r"[^\W\d_]+", text.lower())
+    code, words = without_country(language), re.findall(r"[^\W\d_]+", text.lower())
     facts = {word: fact for kind in (BEGINNINGS, OTHERS, WORDS) for word, fact in kind.get(code, {}).items()}
     numbers = tuple(word for word, fact in facts.items() if fact not in ("1", NEGATION))
     is_written = any(map(str.isnumeric, text)) or _ROMAN.search(text) is not None

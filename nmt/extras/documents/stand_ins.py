@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.context import with_context_of
-from nmt.data.number_words import WORDS
+from nmt.data.number_words import WORDS, without_country
 from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.words import Span
 from nmt.extras.documents.glossary import Occurrence, Term
@@ -158,7 +158,7 @@ def _is_expression(run: str) -> bool:
 
 def _span(text: str, digit: str, language: str | None) -> Span | None:
     """Finds the only place of a digit, or of a word for it, in a translation."""
-    known = WORDS.get((language or "").split("-")[0], {})
+    known = WORDS.get(without_country(language), {})
     matches = _DIGIT_OR_WORD.finditer(text)
     spans = [match.span() for match in matches if known.get(match[0].lower(), match[0]) == digit]
     return spans[0] if len(spans) == 1 else None

@@ -32,7 +32,7 @@ from torch import Tensor
 from nmt.alignment.request import AlignmentRequest
 from nmt.core import log
 from nmt.core.errors import InputError
-from nmt.data.number_words import WORDS
+from nmt.data.number_words import WORDS, without_country
 from nmt.data.tokenizer import MARK, Tokenizer
 from nmt.data.vocabulary import UNK
 from nmt.evaluation.perplexity import token_log_probs
@@ -43,7 +43,7 @@ from nmt.extras.documents.numbers import lost_items, may_count
 from nmt.extras.documents.replacement import with_terms
 from nmt.extras.documents.stand_ins import BEAM, searched, with_stand_ins
 from nmt.search.config import SearchConfig, constrains
-from nmt.search.engine import TorchEngine
+from nmt.search.engine import TorchEngine, has_given_words
 from nmt.search.hypothesis import WORD_END, Constraint, Hypothesis
 from nmt.search.scoring import ranking_of
 from nmt.translator.translator import KEPT, Candidate, EncodedSentences, Translator, distinct
@@ -114,9 +114,9 @@ class GlossaryTerminology:
         if not translator.search.numbers:
             return found
         changed: list[tuple[int, str]] = []
-        given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
+        has_given = has_given_words(len(found), sentences.prefixes, sentences.constraints)
         for row, source in enumerate(sentences.texts):
-            if not KEPT.search(source) or any(len(words[row]) for words in given):
+            if not KEPT.search(source) or has_given[row]:
                 continue
             terms, free = self.glossary.find(source), [each.text for each in found[row]]
             # max gives the first of equals
@@ -137,9 +137,8 @@ class GlossaryTerminology:
         terms = [self.glossary.find(text) for text in sentences.texts]
         languages = trained.experiment.language_names or (None, translator.search.to)
         lost = partial(_lost, translator.search, languages, formats)
-        given = [words for words in (sentences.prefixes, sentences.constraints) if words is not None]
-        is_free = [not any(len(words[row]) for words in given) for row in range(len(found))]
-        numbers = list(map(lost, sentences.texts, found, terms, repeat(False), is_free))
+        has_given = has_given_words(len(found), sentences.prefixes, sentences.constraints)
+        numbers = list(map(lost, sentences.texts, found, terms, repeat(False), has_given))
         occurrences = [[*of_glossary, *(lost or ())] for of_glossary, lost in zip(terms, numbers, strict=True)]
         lacking = {
             row: of_sentence
@@ -152,7 +151,9 @@ class GlossaryTerminology:
         follows_word_V = follow_words(trained.tokenizers.target, trained.compute.device, last)
         translator = replace(translator, engine=replace(engine, follows_word_V=follows_word_V))
         found = list(found)
-        rows = [row for row in lacking if is_free[row]]  # a replacement could remove words of a prefix or constraint
+        rows = [
+            row for row in lacking if not has_given[row]
+        ]  # a replacement could remove words of a prefix or constraint
         spelt = {row: of_row for row, of_row in lacking.items() if terms[row] or row not in rows}
         constrained = self._constrained(translator, sentences, spelt)
         rejected = [(row, each) for row in rows for each in found[row] if not _has_all(each.text, lacking[row])]
@@ -222,16 +223,16 @@ class GlossaryTerminology:
 
 def _lost(
     search: SearchConfig, languages: Sequence[str | None], formats: Mapping[str, str], source: str,
-    ranked: Sequence[Candidate], terms: Sequence[Occurrence], is_all: bool = False, is_free: bool = True,
+    ranked: Sequence[Candidate], terms: Sequence[Occurrence], is_all: bool = False, has_given: bool = False,
 ) -> list[Occurrence] | None:  # fmt: skip
     """Finds what the best translation of a source has lost, outside of terms; or all that it should have, if ``is_all``
-    or it is free of given words and has a number that is not in the source, nor one of its words; nothing if it should
-    have none, and None if all is right. Markup has its own way of keeping it."""
+    or it has no given words, but a number that is not in the source, nor one of its words; nothing if it should have
+    none, and None if all is right. Markup has its own way of keeping it."""
     if not search.numbers or search.markup or not ranked:
         return None
     lost, spans = lost_items(source, ranked[0].text, languages, formats), [span for _, span in terms]
-    has_words = (languages[0] or "").split("-")[0] in WORDS
-    invented = _invented(source, ranked[0].text, languages) if has_words and is_free and not lost else []
+    has_words = without_country(languages[0]) in WORDS
+    invented = _invented(source, ranked[0].text, languages) if has_words and not (has_given or lost) else []
     if is_all or invented:
         lost = lost_items(source, "", languages, formats, articles=True)
     outside = [each for each in lost if not any(begin < each.span[1] and each.span[0] < end for begin, end in spans)]
@@ -250,14 +251,14 @@ def _with_numbers(
     def wrong(each: Candidate) -> int:
         return _wrong(source, each.text, languages)
 
-    def rank(each: Candidate) -> tuple[int, int, float]:  # a 1 is not invented if it may translate an article
+    def rank(each: Candidate) -> tuple[int, int, float]:  # a 1 that may translate an article comes second
         return wrong(each), len(_invented(source, each.text, languages, articles=True)), -each.hypothesis.score
 
     kept = [each for each in others if wrong(each) < wrong(free[0]) and _has_all(each.text, terms)]
     return distinct([*sorted(kept, key=rank), *free])
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 10)
 def _wrong(source: str, text: str, languages: tuple[str | None, ...]) -> int:
     """Counts what a translation has lost, and what its source does not have."""
     return len(lost_items(source, text, languages)) + len(_invented(source, text, languages))
